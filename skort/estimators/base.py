@@ -19,7 +19,7 @@ from skort.estimators.data.first_pass import FirstPass, known_classes, repeatabl
 from skort.estimators.data.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.data.rows import prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
-from skort.estimators.did_you_mean import NamedParameters, explained_arguments
+from skort.estimators.did_you_mean import NamedParameters, check_not_named, explained_arguments
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
 from skort.estimators.literals import (
@@ -150,6 +150,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
     def _validate_params(self) -> None:
         super()._validate_params()
+        check_not_named(self)
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 

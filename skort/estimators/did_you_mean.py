@@ -272,19 +272,31 @@ def _without_names(error, estimator, values):
     if "() takes " not in str(error):
         return None
     cls = type(estimator)
-    constraints = cls._parameter_constraints
-    texts = [each for each in values[1:] if isinstance(each, str)]
-    meant = [
-        f"{name}={text!r}"
-        for text in texts
-        for name in _FIRST_GIVEN
-        if name in constraints and is_valid(name, text, constraints)
-    ]
+    meant = [value for each in values[1:] for value in _meant(cls, each)]
     advice = f" Did you mean {meant[0]}?" if meant else ""
     return (
         f"{cls.__name__}({', '.join(map(repr, values))}) takes only estimator without a name. Give "
         f"all other parameters by name.{advice}"
     )
+
+
+def _meant(cls, value):
+    """Return how a text is given by the name of its parameter, for each that takes it."""
+    constraints = cls._parameter_constraints
+    return [
+        f"{name}={value!r}"
+        for name in _FIRST_GIVEN
+        if isinstance(value, str) and name in constraints and is_valid(name, value, constraints)
+    ]
+
+
+def check_not_named(estimator: Any) -> None:
+    """Raise an error for the name of a loss, say, that was given in the place of the model inside."""
+    for value in _meant(type(estimator), estimator.estimator):
+        raise ValueError(
+            f"The 'estimator' parameter, the only one without a name, is a model. Got "
+            f"{estimator.estimator!r}. Did you mean {value}?"
+        )
 
 
 def _scoring_hint(value):

@@ -71,7 +71,12 @@ ELSEWHERE = _by_name(
         "class_weight has the weight of each label": (
             "scale_pos_weight pos_weight is_unbalance auto_class_weights sampler"
         ),
-        "trainable names the weights to train; all others are frozen": "freeze frozen",
+        "trainable names the weights to train; all others are frozen": (
+            "freeze frozen freeze_layers frozen_layers requires_grad"
+        ),
+        "fit takes sample_weight; class_weight of OrtSGDClassifier has the weight of each label": (
+            "weight weights"
+        ),
         "decision_function(X) of a classifier gives the raw scores": "raw_score output_margin raw",
         "predict_proba(X) of a classifier gives the probabilities": "return_proba proba",
         "It is a parameter of skort.networks.TabularNetwork": "dropout",

@@ -29,9 +29,11 @@ class _LogLink(RegressionLoss):
         wanted = "y > 0" if self.power >= 2 else "y >= 0"
         if self.power >= 1 and ((target <= 0) if self.power >= 2 else (target < 0)).any():
             loss = f'"{self.name}"' if self.name else f"{type(self).__name__}(power={self.power})"
+            least = np.min(target)
+            other = "skort.objective.TweedieLoss(power=1.5), which takes zeros"
+            other = other if least == 0 else 'another loss, such as "squared_error"'
             raise ValueError(
-                f"loss={loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use "
-                'another loss, such as "squared_error".'
+                f"loss={loss} needs {wanted}, and the smallest y is {least:.4g}. Use {other}."
             )
 
     def in_units(self, scale: float) -> InUnits:

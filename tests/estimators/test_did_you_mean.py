@@ -425,3 +425,37 @@ def test_an_activation_gets_the_name_of_scikit_learn(inside):
     model = OrtSGDClassifier(inside)
     with pytest.raises(ValueError, match="Did you mean activation='logistic'"):
         model.fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "estimator, meant",
+    [
+        (OrtSGDClassifier("hinge"), "loss='hinge'"),
+        (OrtSGDRegressor("huber"), "loss='huber'"),
+        (OrtSGDRegressor("adam"), "optimizer='adam'"),
+        (OrtSGDClassifier("graph"), "solver='graph'"),
+        (OrtSGDClassifier("l1"), "penalty='l1'"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_name_in_the_place_of_the_model_is_given_by_its_parameter(estimator, meant):
+    with pytest.raises(
+        ValueError,
+        match=re.escape(f"is a model. Got '{meant.split(chr(39))[1]}'. Did you mean {meant}?"),
+    ):
+        estimator.fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("name", ["freeze", "frozen_layers", "requires_grad"])
+def test_frozen_weights_are_those_that_trainable_leaves_out(name):
+    with pytest.raises(
+        TypeError, match="trainable names the weights to train; all others are frozen"
+    ):
+        OrtSGDClassifier(**{name: ["layer1"]})
+
+
+def test_weight_is_that_of_a_row_or_of_a_class():
+    with pytest.raises(
+        TypeError, match="fit takes sample_weight; class_weight of OrtSGDClassifier has"
+    ):
+        OrtSGDClassifier(weight=[1.0, 2.0])

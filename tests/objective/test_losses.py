@@ -474,7 +474,8 @@ def test_the_inverse_of_the_log_link(name, rng, run_function):
     "name, target, message",
     [
         ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" needs y >= 0"),
-        ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" needs y > 0"),
+        ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" needs y > 0, .* Use .*TweedieLoss\(power=1.5\)"),
+        ("gamma", [[-1.0], [1.0]], r"loss=\"gamma\" needs y > 0, .* Use another loss"),
         ("tweedie 1.0", [[0.0], [-1.0]], r"TweedieLoss\(power=1.0\) needs y >= 0"),
         ("tweedie 1.5", [[0.0], [-1.0]], r"TweedieLoss\(power=1.5\) needs y >= 0"),
         ("tweedie 2.0", [[0.0], [1.0]], r"TweedieLoss\(power=2.0\) needs y > 0"),

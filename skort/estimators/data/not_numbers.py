@@ -14,6 +14,7 @@ from skort.estimators.data.columns import (
     first_texts,
     has_missing,
     has_sentences,
+    has_text,
     listed,
 )
 from skort.estimators.data.dates import DAYS, is_date
@@ -65,8 +66,31 @@ def check_table(X: Any) -> None:
             f"X is {str(X)!r}, and no table. If it is a path, read the file: pandas.read_csv(path)."
         )
     check_no_dict(X)
-    if isinstance(X, list) and X and isinstance(X[0], Mapping):
-        raise ValueError("X is a list of dicts, and no table: give pandas.DataFrame(X).")
+    if is_list_of_dicts(X):
+        raise dicts_error()
+
+
+def is_list_of_dicts(X: Any) -> bool:
+    """Return whether X is a list, or an array, of dicts."""
+    is_vector = isinstance(X, list) or (isinstance(X, np.ndarray) and X.ndim == 1)
+    return is_vector and len(X) > 0 and isinstance(X[0], Mapping)
+
+
+def dicts_error() -> ValueError:
+    """Return the error for a list of dicts."""
+    return ValueError("X is a list of dicts, and no table: give pandas.DataFrame(X).")
+
+
+def ragged_error(y: Any) -> ValueError | None:
+    """Return the error for a y of numbers whose rows have several lengths, or None."""
+    sizes = [len(each) if isinstance(each, (list, tuple)) else 1 for each in y]
+    row = next((j for j, size in enumerate(sizes) if size != sizes[0]), None)
+    if row is None:
+        return None
+    return ValueError(
+        f"y has rows of several lengths: {sizes[0]} in row 0, and {sizes[row]} in row {row}. Give "
+        "each row a number for each output."
+    )
 
 
 def with_lists_of_labels(error: Exception, y: Any) -> Exception:
@@ -167,6 +191,8 @@ def _takes_text(graph_input):
 
 def fitted_text_error(error: Exception, X: Any) -> Exception:
     """Return the error to raise for an X that a known model refused: see `text_error`."""
+    if is_list_of_dicts(X):
+        return dicts_error()
     if "does not contain any features" in str(error):
         check_table(X)
         return ValueError(
@@ -207,8 +233,10 @@ def object_error(error: Exception, X: Any) -> Exception:
         return ValueError(
             f"X has dates or times in {listed(names)}, but the model takes numbers. {DAYS}"
         )
-    column = _code_of(names[0], X)
+    column = code_of(names[0], X)
     cure = "encode them, for instance with OneHotEncoder in a pipeline inside"
+    if kind == "NAType" and not set(names) & set(columns_with(X, has_text)):
+        return type(error)(f"X has pandas.NA in {listed(names)}. {numbers_with_na(X, names)}")
     if kind in (None, "dict"):
         cure = f"make a column of each of their values, pandas.DataFrame({column}.tolist())"
     return type(error)(f"{str(error).rstrip('.')}. X has such values in {listed(names)}: {cure}.")
@@ -225,14 +253,20 @@ def _coded_error(error, X):
     names = columns_with(X, lambda values: any(isinstance(value, bytes) for value in values.flat))
     if not names:
         return error
-    column = _code_of(names[0], X)
+    column = code_of(names[0], X)
     return ValueError(
         f"X has bytes in {listed(names)}. Make them text, {column} = [value.decode() for value in "
         f"{column}], and then numbers: float, or OneHotEncoder in a pipeline inside."
     )
 
 
-def _code_of(name, X):
+def numbers_with_na(X: Any, names: list[Any]) -> str:
+    """Return how to make numbers with missing ones of the first of some columns with pandas.NA."""
+    column = code_of(names[0], X)
+    return f'Make numbers of it, which an imputer takes: {column} = {column}.astype("Float64").'
+
+
+def code_of(name: Any, X: Any) -> str:
     """Return how Python writes a column of X."""
     return f"X[{name!r}]" if hasattr(X, "columns") else f"X[:, {name}]"
 

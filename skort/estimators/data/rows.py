@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
+from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
@@ -22,6 +23,7 @@ from skort.estimators.data.not_numbers import (
     check_table,
     fitted_text_error,
     infinity_error,
+    ragged_error,
     target_error,
     text_error,
     with_lists_of_labels,
@@ -309,7 +311,10 @@ def _validated(estimator, X, y, *, reset):
             X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
         except (ValueError, TypeError) as error:
             if "inhomogeneous" in str(error):
-                raise with_ragged_rows(with_lists_of_labels(error, y), X) from None
+                is_list = not is_classifier(estimator) and isinstance(y, (list, tuple))
+                of_numbers = ragged_error(y) if is_list else None
+                of_labels = of_numbers or with_lists_of_labels(error, y)
+                raise with_ragged_rows(of_labels, X) from None
             if (of_y := _of_y(error, y)) is not None:
                 raise of_y from None
             if reset:

@@ -21,8 +21,12 @@ from skort.estimators.data.columns import (
 from skort.estimators.data.dates import date_columns, dates_in_steps
 from skort.estimators.data.not_numbers import (
     advice_on_form,
+    code_of,
+    dicts_error,
     infinity_error,
+    is_list_of_dicts,
     is_of_object,
+    numbers_with_na,
     object_error,
 )
 
@@ -66,12 +70,17 @@ _OF_NUMBER = re.compile(r"all features must be in \[0, (\d+)\]")
 _MISSING = ("NaN", "NoneType", "NAType")
 
 
-def step_error(error: Exception, X: Any, steps: Any) -> Exception:
-    """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
+def step_error(error: Exception, X: Any, steps: Any, *, are_fitted: bool = False) -> Exception:
+    """
+    Return an error that names what the steps refused: no text, dates, NaN, text; or the given.
+
+    What fitted steps refused, the rows of the fit did not have.
+    """
     # It loads scikit-learn's linear models.
     from skort.estimators.data.encoded_types import other_type_error
 
     of_column = other_type_error(error, X, steps) or _vectorizer_error(error, X, steps)
+    of_column = of_column or (dicts_error() if is_list_of_dicts(X) else None)
     if of_column is not None:
         return of_column
     if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
@@ -98,7 +107,7 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     if "X contains infinity" in str(error):
         return infinity_error(error, X)
 
-    return _step_text_error(error, X)
+    return _step_text_error(error, X, steps, are_fitted)
 
 
 def _vectorizer_error(error, X, steps):
@@ -201,7 +210,7 @@ def _text_beside_numbers(X, steps):
         part = np.asarray(X[name] if hasattr(X, "columns") else X[:, name], object)
         text = next((each for each in part if isinstance(each, str) and not is_number(each)), None)
         if text is not None:
-            return _text_error(name, text)
+            return _text_error(name, text, X)
     return None
 
 
@@ -230,9 +239,10 @@ def _with_empty_texts(X, names):
     if not (names and hasattr(X, "columns")):
         return 'Write a missing text as the empty text, as X.fillna("") does.'
     column = f"X[{(names[0] if len(names) == 1 else names)!r}]"
-    # A category that is not known cannot be written.
-    has_categories = any(str(getattr(X[name], "dtype", "")) == "category" for name in names)
-    given = f"{column}.astype(object)" if has_categories else column
+    # Neither categories nor numbers take a text.
+    dtypes = [getattr(X[name], "dtype", None) for name in names]
+    takes_none = any(str(each) == "category" or getattr(each, "kind", "") == "f" for each in dtypes)
+    given = f"{column}.astype(object)" if takes_none else column
     return f'Write a missing text as the empty text: {column} = {given}.fillna("").'
 
 
@@ -256,6 +266,8 @@ def _mixed_error(types, X, steps):
         ]
     place = f" in {listed(names)}" if names else ""
     cure = _with_empty_texts(X, names) if "NAType" in kinds else _as_text(X, names)
+    if "NAType" in kinds and names and not kinds & {"str", "bytes"}:
+        cure = numbers_with_na(X, names)
     return ValueError(
         f"X has values of several types{place}, {', '.join(sorted(kinds))}, and an encoder takes "
         f"one type. {cure}"
@@ -335,6 +347,9 @@ def _no_text_error(kind, X, steps):
     # A missing category may be one that an encoder knows.
     documents = _of_documents(steps, X)
     names = [name for name in with_refused if name in documents or not documents]
+    if not names and (without := _without_texts(X, documents)):
+        # All texts are missing, as in a request of one row.
+        kind, names = "NaN", without
     place = f" in {listed(names)}," if names else ""
     if kind in _TOKENS:
         return ValueError(
@@ -353,27 +368,47 @@ def _no_text_error(kind, X, steps):
     )
 
 
-def _step_text_error(error, X):
+def _without_texts(X, documents):
+    """Return the columns of documents of a table whose values are all missing."""
+    parts = {name: np.asarray(X[name], object) for name in documents if hasattr(X, "columns")}
+    return [name for name, part in parts.items() if all(map(is_missing, part.ravel()))]
+
+
+def _step_text_error(error, X, steps, are_fitted):
     """Return an error that names the column whose text a step refused, or the given error."""
-    refused = str(error).removeprefix(REFUSED)
-    texts = first_texts(X, error)
-    names = [name for name, text in texts.items() if name is not None and repr(text) == refused]
-    if not names and refused == str(error):
+    # An imputer has a sentence of its own before.
+    of_text = ValueError("".join(str(error).partition(REFUSED)[1:]) or str(error))
+    refused = str(of_text).removeprefix(REFUSED)
+    texts = first_texts(X, of_text)
+    documents = _of_documents(steps, X)
+    taken = {name: text for name, text in texts.items() if name not in (None, *documents)}
+    names = [name for name, text in taken.items() if repr(text) == refused]
+    if not names and refused == str(of_text):
         # pandas does not tell which category it refuses.
         names = [name for name in texts if str(getattr(X[name], "dtype", "")) == "category"]
         names = names if len(names) == 1 else []
     if not names:
         return error
 
-    return _text_error(names[0], texts[names[0]])
+    return _text_error(names[0], texts[names[0]], X, are_fitted)
 
 
-def _text_error(name, text):
+def _text_error(name, text, X, are_fitted=False):
     """Return the error for a text in a column where a step takes numbers."""
-    encode = advice_on_form({name: text}) or (
-        "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
-    )
+    encode = advice_on_form({name: text}) or _cure_of_text(name, X, are_fitted)
     return ValueError(
         f"X has text in column {name!r}, such as {text!r}, and a step of the pipeline inside takes "
         f"numbers. {encode}"
     )
+
+
+def _cure_of_text(name, X, are_fitted):
+    """Return what to do about a column with text."""
+    column = X[name] if hasattr(X, "columns") else np.asarray(X, object)[:, name]
+    values = [value for value in np.asarray(column, object) if not is_missing(value)]
+    if sum(map(is_number, values)) > len(values) / 2:
+        read = f'pandas.to_numeric({code_of(name, X)}, errors="coerce")'
+        return f"{read} makes NaN of what is no number."
+    if are_fitted:
+        return "Give that column as numbers, as in the rows of the fit."
+    return "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."

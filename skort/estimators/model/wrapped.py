@@ -469,8 +469,9 @@ def transformed(steps: Any, transform: Callable[[Any], Any], X: Any, dtype: DTyp
         result = transform(X)
         check_dates(result, X)
         rows = numbers(result, dtype)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise step_error(error, X, steps) from None
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        are_fitted = getattr(transform, "__name__", "") == "transform"
+        raise step_error(error, X, steps, are_fitted=are_fitted) from None
 
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if rows.shape[0] != n_rows:

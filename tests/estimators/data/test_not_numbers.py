@@ -1264,3 +1264,81 @@ def test_a_category_beside_a_bool_is_named(scaler):
     inside = scaler and make_pipeline(scaler, LinearRegression())
     with pytest.raises(ValueError, match=r"^X has text in column .town., such as .Lima.,"):
         OrtSGDRegressor(inside).fit(X, SIZES)
+
+
+AGES = pd.DataFrame({"age": pd.Series([20, 30, pd.NA, 50] * 5, dtype=object)})
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        make_pipeline(SimpleImputer(), LogisticRegression()),
+        make_pipeline(OneHotEncoder(), LogisticRegression()),
+    ],
+    ids=["imputer", "encoder"],
+)
+def test_na_among_numbers_has_the_cure_that_makes_numbers(inside):
+    y = [0, 0, 1, 1] * 5
+    with pytest.raises((TypeError, ValueError), match="in column 'age'") as raised:
+        OrtSGDClassifier(inside).fit(AGES, y)
+    assert str(raised.value).endswith("""X['age'] = X['age'].astype("Float64").""")
+    assert (
+        OrtSGDClassifier(inside).fit(AGES.astype("Float64"), y).score(AGES.astype("Float64"), y)
+        == 1
+    )
+
+
+REVIEWS = pd.DataFrame({"text": ["good day", "bad day"] * 10, "age": [1.0, 2, np.nan, 4] * 5})
+
+
+@pytest.fixture(scope="module")
+def of_reviews():
+    columns = make_column_transformer((TfidfVectorizer(), "text"), (SimpleImputer(), ["age"]))
+    model = OrtSGDClassifier(make_pipeline(columns, LogisticRegression()))
+    return model.fit(REVIEWS, ["good", "bad"] * 10)
+
+
+def test_a_row_whose_text_is_missing_has_the_cure_for_its_column(of_reviews):
+    row = pd.DataFrame({"text": [np.nan], "age": [np.nan]})
+    cure = """X['text'] = X['text'].astype(object).fillna("")."""
+    with pytest.raises(ValueError, match=re.escape(cure)):
+        of_reviews.predict(row)
+    row["text"] = row["text"].astype(object).fillna("")
+    assert of_reviews.predict(row) in ("good", "bad")
+
+
+def test_text_beside_documents_names_the_column_of_numbers(of_reviews):
+    row = pd.DataFrame({"text": [""], "age": [""]}, dtype=object)
+    message = "X has text in column 'age', such as '', .* as in the rows of the fit.$"
+    with pytest.raises(ValueError, match=message):
+        of_reviews.predict(row)
+
+
+def test_a_text_among_numbers_is_read_as_missing():
+    X = pd.DataFrame({"a": [1, 2, "n/a", 4] * 5, "b": SIZES})
+    cure = re.escape("""pandas.to_numeric(X['a'], errors="coerce") makes NaN""")
+    with pytest.raises(ValueError, match=f"X has text in column 'a', such as 'n/a', .* {cure}"):
+        OrtSGDClassifier(make_pipeline(SimpleImputer(), LogisticRegression())).fit(X, SIZES > 0)
+
+
+def test_records_are_no_table_for_steps_either():
+    X = pd.DataFrame({"a": SIZES, "b": SIZES})
+    records = X.to_dict("records")
+    scale = make_column_transformer((StandardScaler(), ["a"]))
+    model = OrtSGDClassifier(make_pipeline(scale, LogisticRegression()))
+    message = re.escape("X is a list of dicts, and no table: give pandas.DataFrame(X).")
+    with pytest.raises(ValueError, match=message):
+        model.fit(records, SIZES > 0)
+    model.fit(X, SIZES > 0)
+    with warnings.catch_warnings():
+        # scikit-learn warns that a list has no names.
+        warnings.simplefilter("ignore", UserWarning)
+        with pytest.raises(ValueError, match=message):
+            model.predict(records)
+
+
+def test_rows_of_y_of_several_lengths_are_named():
+    with pytest.raises(
+        ValueError, match=r"several lengths: 2 in row 0, and 1 in row 3\. Give each"
+    ):
+        OrtSGDRegressor().fit(np.ones((5, 2)), [[1, 2], [1, 2], [1, 2], [1], [1, 2]])
