@@ -204,6 +204,7 @@ def test_the_changes_that_the_page_shows_add_a_schedule(tmp_path):
     for new in (
         "is_the_formula_of_the_page[exponential]",
         "test_docstrings_are_complete[skort.schedules.Exponential]",
+        "skort/schedules.py::skort.schedules.Exponential",
     ):
         assert f"{new} PASSED" in result.stdout
     code = (

@@ -43,7 +43,7 @@ from skort.objective.penalties import Strength
 from skort.objective.sklearn_objectives import OBJECTIVES, SEARCHES, sklearn_objective
 from skort.runtime.installed import load
 
-# tests/estimators/test_own_terms.py samples the same objectives by long fits.
+# tests/estimators/planning/test_loss_and_penalty.py samples the same objectives by long fits.
 pytestmark = pytest.mark.slow
 
 N, P = 120, 5

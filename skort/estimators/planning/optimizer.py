@@ -233,7 +233,7 @@ def planned_rate(of_optimizer: float, weights_per_row: float, *, is_short: bool 
 
 
 def is_short(n_epochs: int, planned_epochs: int, *, is_classifier: bool) -> bool:
-    """Return whether so few epochs of the user need the rate of a network of few weights."""
+    """Return whether a classifier has too few epochs for a rate that many weights a row lower."""
     return is_classifier and n_epochs < _SHORT * planned_epochs
 
 

@@ -22,7 +22,7 @@ class NetworkSteps(NamedTuple):
 
     n_updates: int
     weights_per_row: float
-    #: Whether the epochs are so few that the rate does not fall.
+    #: Whether the epochs are so few that many weights a row do not lower the rate.
     is_short: bool
 
 

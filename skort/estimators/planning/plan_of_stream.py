@@ -47,7 +47,7 @@ def _steps_of_linear():
 
 
 def _of_calls(plan, of_optimizer, rates, rate=None):
-    """Return the whole plan of a stream: an epoch a call, rates, no end."""
+    """Return the whole plan of a stream by an optimizer and rates: one epoch for each call, no end."""
     decisions = {
         "optimizer": of_optimizer,
         "learning rate": rates,

@@ -26,7 +26,8 @@ _OF_NETWORK = f"{_OWN}; with more than 8 weights a row, that of the optimizer is
 class RateChoice(NamedTuple):
     """Who chooses the first rate of a training, and which rows it belongs to."""
 
-    #: Whether skort chooses it, in a stream up to the `bound`.
+    #: Whether skort chooses it, in a stream up to the `bound`. If it is not found, the optimizer or
+    #: the schedule says it.
     is_auto: bool
     #: Whether the data decide on it when the training starts. The schedule then begins at one, and
     #: multiplies the rate.
@@ -113,8 +114,8 @@ def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:
 
 def given_rate(plan: "Plan", factor: float, because: str) -> Decision:
     """
-    Return the decision on the factor of a rate that is given: by the user, or else by the optimizer
-    or the schedule.
+    Return the decision on a rate that the schedule has: from the user, or else from the optimizer or
+    the schedule itself. The value is the factor of the rates of the schedule.
     """
     is_open = "eta0" in plan.left_open
     return Decision(factor, because, "eta0") if is_open else yours(factor, "eta0")

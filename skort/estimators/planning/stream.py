@@ -350,8 +350,8 @@ def stable_rate(basis: RateBasis, n_rows: int, spread: tuple[float, float]) -> f
     Return the largest rate at which a linear model is stable in the mean square, in batches of so
     many rows.
     """
-    # This is the expected smoothness of batches of an endless stream, n -> infinity: see
-    # `smoothness`.
+    # This is the expected smoothness of batches of an endless stream: `batch_smoothness` for
+    # n -> infinity.
     plan, variables, _, statistics = basis
     largest, norm = spread
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows

@@ -121,6 +121,7 @@ class InBatches(InMemory):
     ) -> Any:
         """Return the user's batches. Batches of more than `batch_size` rows are divided."""
         encoder = self.encoder
+        # Either the loss has the class weights, those of the plan, or the rows have them.
         class_weight = None if plan.class_weight is not None else encoder.class_weight
         weights = self.rows.weights(class_weight, encoder.model.classes)
 

@@ -108,6 +108,7 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
         n_left -= 1
         best = min(best, each, key=lambda at: at.objective)
         lowest.append(best.objective)
+        # The descent goes on.
         return False
 
     while n_left > 0:

@@ -40,7 +40,7 @@ class Ending(NamedTuple):
     constant_loss: float | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
     warned_of_fitted: bool = False
-    #: How many rows count against a fitted model, and how many there are, if they are too few.
+    #: If too few rows count to change a fitted model: how many count, and how many there are.
     counts: tuple[int, int] | None = None
 
 

@@ -43,7 +43,7 @@ class Start(NamedTuple):
     state: TrainState
     variables: Reparametrization
     #: The loss of the best constant prediction, if the training starts at the weights of a fitted
-    #: network.
+    #: network. Infinite: the end is not compared with it.
     constant_loss: float | None = None
     #: The largest eigenvalue and the largest squared norm of the rows, if they are known.
     spread: tuple[float, float] | None = None
