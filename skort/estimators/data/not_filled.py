@@ -13,7 +13,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from skort.common.sklearn_private import input_indices
 from skort.estimators.data.columns import columns_with, has_missing, has_text, is_missing, listed
 from skort.estimators.data.nesting import thawed
-from skort.estimators.data.not_numbers import IN_STREAMS
+from skort.estimators.data.not_numbers import IN_STREAMS, of_infinite_squares
 
 _OF_TEXT = 'SimpleImputer(strategy="most_frequent")'
 _FITTED_STEPS = "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."
@@ -54,7 +54,7 @@ def not_filled_error(error: Exception, X: Any, steps: Any) -> Exception:
             others += part.missing
     encoded, imputed, others = (list(dict.fromkeys(each)) for each in (encoded, imputed, others))
     if not (encoded or imputed or others):
-        return ValueError(f"{error} {_maker(parts, found)}")
+        return ValueError(f"{error} {_maker(parts, found)}{of_infinite_squares(X)}")
 
     sentences = []
     texts = columns_with(rows, has_text)

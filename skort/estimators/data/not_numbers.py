@@ -336,7 +336,15 @@ def infinity_error(error: Exception, X: Any) -> Exception:
         return ValueError(
             f'{refused} in {listed(names)}. Use dtype="float64", or divide the column by a constant.'
         )
-    return error
+    return ValueError(f"{refused}.{squares}") if (squares := of_infinite_squares(X)) else error
+
+
+def of_infinite_squares(X: Any) -> str:
+    """Return a sentence, after a space, on columns of X whose squares float32 cannot hold, or ""."""
+    names = columns_with(X, _has_large_squares)
+    if not names:
+        return ""
+    return f" Check {listed(names)} of X, whose squares are no float32, or divide by a constant."
 
 
 def _has_infinite(values):
@@ -345,6 +353,10 @@ def _has_infinite(values):
 
 def _has_large(values):
     return values.dtype.kind == "f" and bool((np.abs(values) > largest(np.float32)).any())
+
+
+def _has_large_squares(values):
+    return values.dtype.kind == "f" and bool((np.abs(values) > largest(np.float32) ** 0.5).any())
 
 
 def _is_onnx(inside):

@@ -495,7 +495,10 @@ def largest_difference(
 
         finite = np.isfinite(part)
         if not np.isfinite(values[finite]).all():
-            raise UnlikeError("its conversion gives infinities or NaN.")
+            columns = (finite & ~np.isfinite(values)).any(axis=0)
+            raise UnlikeError(
+                f"its conversion gives infinities or NaN in column {np.argmax(columns)} of its result."
+            )
 
         sizes = np.abs(np.subtract(values, part, where=finite, out=np.zeros_like(part))) / scale
         differing += (start + np.flatnonzero((sizes > _TOLERANCE).any(axis=1))).tolist()

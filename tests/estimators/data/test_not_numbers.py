@@ -20,7 +20,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.networks import TabularNetwork
@@ -1342,3 +1348,15 @@ def test_rows_of_y_of_several_lengths_are_named():
         ValueError, match=r"several lengths: 2 in row 0, and 1 in row 3\. Give each"
     ):
         OrtSGDRegressor().fit(np.ones((5, 2)), [[1, 2], [1, 2], [1, 2], [1], [1, 2]])
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
+@pytest.mark.parametrize(
+    "value, step", [(1e38, PolynomialFeatures(2)), (1e200, StandardScaler())], ids=["1e38", "1e200"]
+)
+def test_values_whose_squares_are_infinite_have_their_column_named(value, step):
+    sizes = np.tile(SIZES, 3)
+    X = pd.DataFrame({"a": sizes, "b": np.where(np.arange(60) == 3, value, sizes)})
+    X = X.astype(np.float32) if value < 1e39 else X
+    with pytest.raises(ValueError, match="Check column 'b' of X, whose squares are no float32"):
+        OrtSGDClassifier(make_pipeline(step, LogisticRegression())).fit(X, sizes > 0)
