@@ -3,6 +3,7 @@ A change of variables for the training:
 columns of X and of y with mean zero and standard deviation one.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,6 +81,11 @@ class Standardization:
         if self.scale is None or self.relevance is None:
             return self.scale
         return self.scale * self.relevance
+
+    @property
+    def units(self) -> "Standardization":
+        """The means and scales, without the matrix of the steps."""
+        return dataclasses.replace(self, decorrelation=None)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the fields that are not None, as arrays by name. `of_arrays` is the inverse."""

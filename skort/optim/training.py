@@ -574,7 +574,8 @@ class Training:
         data or of another start.
         """
         assert state.solver is not None  # It has an epoch.
-        if state.standardization != self._standardization:
+        # Steps are those of this training: only the units of the weights have to be the same.
+        if _units(state.standardization) != _units(self._standardization):
             raise ValueError(
                 "The checkpoint is that of a training on other rows, or with another value of "
                 "standardize: the means and scales of the columns differ. "
@@ -724,6 +725,11 @@ class Training:
 def _copied(schedule):
     """Return a copy of a schedule whose rate may fall, or a function as it is."""
     return own_copy(schedule, copy.deepcopy) if isinstance(schedule, BaseEstimator) else schedule
+
+
+def _units(standardization):
+    """Return the means and scales of a training, or None."""
+    return None if standardization is None else standardization.units
 
 
 def _last(column):

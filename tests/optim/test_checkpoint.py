@@ -183,10 +183,12 @@ def test_a_checkpoint_of_a_finished_training_trains_no_more(options, n_iter, tmp
 
 def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):
     path = tmp_path / "training.npz"
-    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], max_iter=6).fit(X, Y)
-    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], average=False)
+    # With a learning_rate, a stream makes the steps of a fit.
+    options = {"learning_rate": "constant"}
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], max_iter=6, **options).fit(X, Y)
+    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], **options)
     model.partial_fit(X, Y).partial_fit(X, Y)
-    whole = short(OrtSGDRegressor).fit(X, Y)
+    whole = short(OrtSGDRegressor, **options).fit(X, Y)
     assert model.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
 
 
