@@ -276,10 +276,10 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = OrtSGDRegressor(penalty="l2", random_state=0)
     >>> search = OrtGridSearchCV(
-    ...     model, {"alpha": [0.001, 0.1, 10], "eta0": [0.01, 0.05]}, cv=4
+    ...     model, {"alpha": [0.0001, 0.001, 0.01], "eta0": [0.01, 0.05]}, cv=4
     ... ).fit(X, y)
     >>> search.n_fits_together_, search.best_params_["alpha"]
-    (24, 0.001)
+    (24, 0.0001)
     """
 
 

@@ -96,8 +96,9 @@ def named_batch(
         try:
             again(as_array(X, "X"), y)
         except ValueError as of_batch:
-            # A single batch may lack a class, or have rows of one kind.
-            if str(of_batch) == str(error):
+            # A single batch may lack a class, or have rows of one kind. The cure, which follows the
+            # first sentence, may depend on the rows.
+            if _first_sentence(of_batch) == _first_sentence(error):
                 raise
 
     try:
@@ -106,6 +107,11 @@ def named_batch(
     except ValueError as of_batch:
         return of_batch
     return error
+
+
+def _first_sentence(error):
+    """Return the first sentence of an error."""
+    return str(error).partition(". ")[0]
 
 
 @dataclass(frozen=True, eq=False)
