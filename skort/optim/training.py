@@ -574,17 +574,18 @@ class Training:
         data or of another start.
         """
         assert state.solver is not None  # It has an epoch.
+        mine, theirs = self._standardization, state.standardization
         # Steps are those of this training: only the units of the weights have to be the same.
-        if _units(state.standardization) != _units(self._standardization):
+        if _units(mine) != _units(theirs):
             raise ValueError(
                 "The checkpoint is that of a training on other rows, or with another value of "
                 "standardize: the means and scales of the columns differ. "
                 f"{_OF_STREAMS if self.max_iter is None else _OF_FITS}"
             )
 
-        theirs = state.penalty_start or {}
+        began = state.penalty_start or {}
         if not all(
-            name in theirs and np.array_equal(w, theirs[name])
+            name in began and np.array_equal(w, began[name])
             for name, w in self._penalty_start.items()
         ):
             raise ValueError(
@@ -602,9 +603,12 @@ class Training:
         self.batches.random_state = state.generator()
         self._remember(state.random_state)
         self.history = state.rows()
-        # A rate that falls by rows is too large where it does not fall.
+        # A rate that falls by rows is too large where it does not fall. That of decorrelated columns
+        # does not suit others.
         is_too_large = state.n_in_rate is not None and self._course.fall is None
-        if state.is_rate_found == self._is_rate_found and not is_too_large:
+        has_same_steps = _is_decorrelated(mine) == _is_decorrelated(theirs)
+        is_same = state.is_rate_found == self._is_rate_found and has_same_steps
+        if is_same and not is_too_large:
             self._rate_scale = state.rate_scale
             self._n_in_rate = state.n_in_rate
         self.n_restarts = _last(self.history.get("restarts"))
@@ -735,3 +739,8 @@ def _units(standardization):
 def _last(column):
     """Return the last number of a column, or 0 without one."""
     return int(column[-1]) if column else 0
+
+
+def _is_decorrelated(used):
+    """Return whether the steps of a training are those of decorrelated columns."""
+    return used is not None and used.decorrelation is not None

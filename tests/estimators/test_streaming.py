@@ -606,7 +606,30 @@ def test_an_l1_term_between_calls_ends_the_decorrelation():
     rate = model._result.state.rate_scale
     assert rate == pytest.approx(_stable((X[100:] - used.mean) / used.scale), rel=1e-3)
     assert "largest rate" in first.because
+    assert model.plan_.decisions["scaling"].value is used
+    assert "decorrelated" not in str(model.plan_)
     assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("columns", [[0], [1, 1]])
+def test_the_plan_names_decorrelated_columns_only_where_there_are_two(columns):
+    X, y = correlated(100)
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:, columns], y)
+    assert ("decorrelated" in str(model.plan_)) == (len(columns) == 2)
+
+
+def test_a_twin_that_is_shifted_does_not_stop_a_stream():
+    """With steps of any length in the direction in which the twins differed, the score is 0.71."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    X[:, 1] = X[:, 0] + 0.01 * rng.normal(size=4000)
+    X[2000:, 1] += 3
+    y = X @ [1.0, -1.0, 0.5, 2.0, 1.0] + 0.5 * rng.normal(size=4000)
+    y[2000:] = X[2000:] @ [1.0, 1.0, 1.0, -1.0, 0.0] + 0.5 * rng.normal(size=2000)
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:2000], y[:2000])
+    for rows in np.split(np.arange(2000, 3000), 20):
+        model.partial_fit(X[rows], y[rows])
+    assert model.score(X[3000:], y[3000:]) > 0.85
 
 
 @pytest.mark.parametrize(("size", "large", "least"), [(100, 300, 0.95), (1000, 3302, -0.1)])

@@ -556,3 +556,20 @@ def test_a_rate_that_falls_by_rows_goes_on_falling_from_a_checkpoint_only(tmp_pa
     np.testing.assert_allclose(resumed.history_["eta"], falling, rtol=1e-6)
     begun = OrtSGDRegressor(random_state=0, learning_rate="constant").partial_fit(X, Y)
     np.testing.assert_allclose(constant.history_["eta"][1:], [begun.eta0_] * 2, rtol=1e-6)
+
+
+def test_steps_of_decorrelated_columns_and_others_resume_each_other_at_their_own_rates(
+    tmp_path, rng
+):
+    rows = X @ rng.normal(size=(X.shape[1], X.shape[1]))
+    fit, stream = tmp_path / "fit.npz", tmp_path / "stream.npz"
+    options = {"optimizer": "sgd", "tol": None, "random_state": 0}
+    OrtSGDRegressor(max_iter=3, callbacks=[Checkpoint(fit)], **options).fit(rows, Y)
+    begun = OrtSGDRegressor(callbacks=[Checkpoint(stream)], **options).partial_fit(rows, Y)
+    assert "decorrelated" in str(begun.plan_)
+    onward = OrtSGDRegressor(callbacks=[Checkpoint(resume_from=fit)], **options)
+    onward.partial_fit(rows, Y)
+    assert (onward.n_iter_, onward.eta0_) == (4, begun.eta0_)
+    l1 = OrtSGDRegressor(callbacks=[Checkpoint(resume_from=stream)], penalty="l1", **options)
+    plain = OrtSGDRegressor(penalty="l1", **options).partial_fit(rows, Y)
+    assert (l1.partial_fit(rows, Y).n_iter_, l1.eta0_) == (2, plain.eta0_)

@@ -311,7 +311,7 @@ def in_units(X):
 
 @pytest.mark.parametrize("n_rows", [12, 300])
 def test_the_fourth_root_is_that_of_the_covariance_of_ledoit_and_wolf(n_rows, rng):
-    X = 100.0 * rng.normal(size=(n_rows, 8)) @ rng.normal(size=(8, 8)) + 7.0
+    X = 100.0 * rng.normal(size=(n_rows, 8)) @ (rng.normal(size=(8, 8)) + 4 * np.eye(8)) + 7.0
     used = in_units(X)
     covariance, _ = ledoit_wolf((X - used.mean) / used.scale, assume_centered=True)
     root = half_decorrelation(X, None, used)
@@ -329,9 +329,19 @@ def test_columns_that_do_not_vary_are_not_decorrelated(rng):
     wide = np.insert(X, 1, 5.0, axis=1)
     expected = np.insert(np.insert(root, 1, 0.0, axis=0), 1, [0.0, 1.0, 0.0, 0.0], axis=1)
     np.testing.assert_allclose(half_decorrelation(wide, None, in_units(wide)), expected, rtol=1e-12)
-    np.testing.assert_array_equal(
-        half_decorrelation(wide[:, :2], None, in_units(wide[:, :2])), np.eye(2)
-    )
+    assert half_decorrelation(wide[:, :2], None, in_units(wide[:, :2])) is None
+
+
+def test_independent_columns_are_not_decorrelated(rng):
+    X = np.array(np.meshgrid(*[[-1.0, 1.0]] * 5)).reshape(5, -1).T
+    assert half_decorrelation(X, None, in_units(X)) is None
+
+
+def test_no_direction_has_a_step_more_than_six_times_as_long(rng):
+    X = np.repeat(rng.normal(size=(1000, 1)), 4, axis=1)
+    root = half_decorrelation(X, None, in_units(X))
+    factors = np.linalg.eigvalsh(root @ root)
+    np.testing.assert_allclose(factors, [0.5, 6.0, 6.0, 6.0], rtol=2e-3)
 
 
 def test_rows_whose_products_overflow_have_no_root(rng):

@@ -124,8 +124,9 @@ def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
 def decorrelation(basis: RateBasis) -> np.ndarray | None:
     """
     If rows lower the rate of a linear model of at most 256 dense columns, each step is multiplied by
-    S^(-1/2), where S is the covariance of the standardised columns in the first rows, shrunk as by
-    Ledoit and Wolf; with an l1 term or a strong l2 term, it is not.
+    S^(-1/2), at most by six in each direction, where S is the covariance of the standardised columns
+    in the first rows, shrunk as by Ledoit and Wolf; with an l1 term, a strong l2 term or a penalty
+    of your own, it is not.
     """
     used = basis.variables.standardization
     if used is None or not _may_decorrelate(basis):

@@ -7,7 +7,8 @@ A stream differs from a `fit`:
 - If scales or the first rate come from the first rows, these wait until there are 20. All columns
   of a network have the same variance, however relevant they are.
 - A batch has the rows of the first call, at most 16.
-- A step of a linear model is multiplied by the inverse root of the covariance of the columns.
+- A step of a linear model is multiplied by the inverse root of the covariance of the columns in
+  the first rows.
 - Steps are made by an optimizer of batches, never by L-BFGS. `eta0` of a linear model is the rate
   of a row, and falls with the rows seen; that of a network stays.
 - If the penalty of the model inside depends on the number of rows, it counts the rows so far.

@@ -99,8 +99,8 @@ def _of_later_rows(plan, model, rows, state, observers, last):
     basis = RateBasis(plan, variables, model.score_graph, DataStatistics(rows))
     is_dropped = run is None and not keeps_decorrelation(basis)
     if is_dropped:
-        state, variables = _without_decorrelation(plan, model, state)
-        basis = basis._replace(variables=variables)
+        plan, state, variables = _without_decorrelation(plan, model, state)
+        basis = basis._replace(plan=plan, variables=variables)
         spread = None
     if is_after_fit or is_dropped or _has_other_rate(plan, last.plan):
         spread = spread or spread_of_stream(basis)
@@ -205,11 +205,12 @@ def _has_other_rate(plan, last):
 
 
 def _without_decorrelation(plan, model, state):
-    """Return the state and the variables of a stream whose steps are no more multiplied by a matrix."""
+    """Return the start of a call of a stream whose steps are no more multiplied by a matrix."""
     assert state.standardization is not None  # It has the matrix.
     used = dataclasses.replace(state.standardization, decorrelation=None)
     state = dataclasses.replace(state, standardization=used)
-    return state, plan.variables(model.score_graph, used)
+    plan = plan.decided("scaling", plan.decisions["scaling"]._replace(value=used))
+    return plan, state, plan.variables(model.score_graph, used)
 
 
 def _at_new_rate(basis, state, spread, *, is_after_fit):
