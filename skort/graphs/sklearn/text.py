@@ -53,6 +53,10 @@ _ON_WORD_ENDS = (
     r" A \b may stand only around characters of words, as in '\b\w+\b'. Leave it out: a token may "
     "then begin or end with another character that the pattern has."
 )
+_WITH_NGRAMS = (
+    r" With ngram_range, a \b may stand only around \w, as in '\b\w\w+\b'. "
+    "Leave it or the n-grams out."
+)
 
 _TYPES = (CountVectorizer, TfidfVectorizer, TfidfTransformer)
 _REASONS = {
@@ -440,7 +444,9 @@ def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = F
 
         translated = _translated(piece, in_class)
         if translated is None:
-            advice = _ON_WORD_ENDS if piece == r"\b" else ""
+            advice = ""
+            if piece == r"\b":
+                advice = _ON_WORD_ENDS if is_alone else _WITH_NGRAMS
             raise NotExportableError(
                 f"token_pattern={pattern!r} has {piece!r}, which is not written as ONNX.{advice}"
             )
