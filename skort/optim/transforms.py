@@ -162,9 +162,9 @@ class Decorrelation(Transformation):
         given, made = (
             each[: self._n_coefficients].reshape(self._shape) for each in (vector, changed)
         )
-        factors = (given, self._matrix) if self._transposed else (self._matrix, given)
+        left, right = (given, self._matrix) if self._transposed else (self._matrix, given)
         with one_blas_thread(self._matrix.size * given.size):
-            np.matmul(*factors, out=made)
+            np.matmul(left, right, out=made)
         return changed
 
 
