@@ -455,3 +455,8 @@ def test_an_error_of_trainable_reads_each_batch_once():
     with pytest.raises(ValueError, match=told):
         OrtSGDRegressor(trainable=["zz"]).fit_batches(batches)
     assert sum(read) == 95 and len(read) == 10
+
+
+def test_a_dict_of_one_array_is_no_batch():
+    with pytest.raises(ValueError, match=r"is a dict, and not \(X, y\) or .*weight\)\.$"):
+        OrtSGDRegressor().fit_batches([{"X": np.ones((3, 1))}])

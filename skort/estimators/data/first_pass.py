@@ -77,7 +77,7 @@ def _as_batch(given):
         return " These are names of columns: fit takes a DataFrame; batches is a list of (X, y)."
     if hasattr(given, "columns"):
         return ' Divide its columns: (batch.drop(columns="target"), batch["target"]).'
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and len(given) > 1:
         return f" Give its values: ({', '.join(f'batch[{name!r}]' for name in [*given][:2])})."
     if isinstance(given, np.ndarray):
         return " fit takes X and y; batches is a list of (X, y)."

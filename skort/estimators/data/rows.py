@@ -292,7 +292,8 @@ def _with_order(error, X, y):
     """Return an error that asks whether X and y are in each other's place, or the given error."""
     if np.ndim(X) != 1 or np.ndim(y) != 2:
         return error
-    return type(error)(f"{error} X has one dimension and y has two: is it fit(X, y)?")
+    cure = "X has one dimension and y has two: are they in each other's place?"
+    return type(error)(f"{error} {cure}")
 
 
 def _validated(estimator, X, y, *, reset):

@@ -8,7 +8,7 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.variables.reparametrization import Reparametrization
-from skort.estimators.variables.score_losses import USABLE, ScoreLosses
+from skort.estimators.variables.score_losses import USABLE, ScoreLosses, reads_targets
 from skort.objective.loss import ScoreLoss, known_curvature
 from skort.optim.standardization import batch_smoothness, moments, spreads_of_some
 
@@ -198,11 +198,12 @@ def estimated_curvature(
 ) -> float:
     """
     Return an estimate of the largest second derivative of the loss of a row by one column of its
-    score, divided by its scale.
+    score, which counts in units of its scale.
     """
     # The differences are long, to look across kinks. Their length is one for a classifier. For a
     # regressor that starts at a score s, it is the root mean square of s - y, or one if that is
-    # zero or the score is a logarithm.
+    # zero or the score is a logarithm. It is the scale for a score without a target of its own, whose
+    # distance from y says nothing, and for a column of one y.
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
 
@@ -219,8 +220,7 @@ def estimated_curvature(
         has_link = loss.inverse_link_function(n_outputs) is not None
         length = np.where((length > 0) & np.isfinite(length) & (not has_link), length, 1.0)
         if np.ndim(scale):
-            # A column of one y has no deviation, and its score may begin far from it.
-            length = np.where(deviation > 0, length, scale)
+            length = np.where(reads_targets(loss, mean, deviation), length, scale)
         target = mean + steps * deviation
         score = np.tile(score, (len(steps), 1))
 

@@ -23,8 +23,9 @@ _MANY_ROWS = 5000
 # fewer standard errors, may be so by chance.
 _SMALL = 1e-3
 _ERRORS = 2.0
-# A model that changes the loss of most rows by a smaller part is a constant, whatever chance says.
-# Labels may be right although the probabilities hardly differ.
+# A model that changes the loss of most rows, and that of all together, by a smaller part is a
+# constant, whatever chance says. A rare column changes few rows, but these by much. Labels may be
+# right although the probabilities hardly differ.
 _NOTHING, _NOTHING_OF_CLASSES = 1e-2, 1e-5
 # The logarithm of zero is taken as that of this number.
 _TINY = 1e-30
@@ -221,7 +222,8 @@ class RowLoss:
         changes = np.ptp(constants, axis=0) > 0
         counted = changes if changes.any() else slice(None)
         nothing = _NOTHING_OF_CLASSES if self._is_classifier else _NOTHING
-        if np.median(np.abs(gains[counted])) < nothing * np.median(np.abs(gaps[counted])):
+        changes_few = np.median(np.abs(gains[counted])) < nothing * np.median(np.abs(gaps[counted]))
+        if changes_few and gains.sum() < _NOTHING * most:
             return False
         return gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
 

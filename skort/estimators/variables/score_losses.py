@@ -83,10 +83,15 @@ def score_units(
     Return means and scales of the columns of a score, from those of the targets: zero and one for a
     column whose target does not change the loss.
     """
+    is_read = reads_targets(loss, mean, scale)
+    return np.where(is_read, mean, 0.0), np.where(is_read, scale, 1.0)
+
+
+def reads_targets(loss: ScoreLoss, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return whether the target of each column, of a mean and a scale, changes the loss."""
     target = mean + np.concatenate([scale[None], scale + np.diag(scale)])
     losses = ScoreLosses(loss, len(mean)).of_rows(np.zeros(target.shape), target)
-    is_read = losses[1:] != losses[0]
-    return np.where(is_read, mean, 0.0), np.where(is_read, scale, 1.0)
+    return losses[1:] != losses[0]
 
 
 def loss_unit(

@@ -1134,7 +1134,9 @@ def test_one_row_of_a_table_is_told_to_be_no_table():
 
 
 def test_x_and_y_in_the_place_of_each_other_are_told():
-    with pytest.raises(ValueError, match=r"2D array, got 1D .* y has two: is it fit\(X, y\)\?$"):
+    with pytest.raises(
+        ValueError, match=r"2D array, got 1D .* y has two: are they in each other's place\?$"
+    ):
         OrtSGDRegressor().fit(SIZES, ROWS)
 
 

@@ -5,7 +5,7 @@ from the loss on the targets.
 
 import numpy as np
 import pytest
-from own_losses import FOURTH
+from own_losses import FOURTH, GAUSSIAN
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning.rate import estimated_curvature
@@ -156,3 +156,29 @@ def test_a_sum_has_what_its_parts_have():
     parts = OutputLosses({"a": SquaredError(), "b": times_square(2.0)}, {"a": 1, "b": 2})
     start = np.zeros(3), np.zeros(3), np.ones(3)
     assert estimated_curvature(parts, 3, start) == pytest.approx(2.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-2, 1.0, 1e5])
+def test_that_of_a_mean_and_a_logarithm_has_no_unit(size):
+    mean = np.full(2, 0.4 * size)
+    start = np.array([0.4 * size, np.log(size)]), mean, np.full(2, size)
+    found = estimated_curvature(Loss(GAUSSIAN), 2, start, np.array([size, 1.0]))
+    # That of the logarithm: half of exp(-2 s) between -1 and 1.
+    assert found == pytest.approx(np.cosh(2) - 1, rel=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-2, 1.0, 1e5])
+def test_a_stream_of_a_mean_and_a_logarithm_learns_in_any_unit(size):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(2000, 2))
+    mean, logarithm = size * (2 * X[:, 0] - X[:, 1] + 1), np.log(size) + 0.4 * X[:, 0] - 0.5
+    y = mean + np.exp(logarithm) * rng.normal(size=2000)
+    model = OrtSGDRegressor(loss=Loss(GAUSSIAN), alpha=0, random_state=0)
+    for first in range(0, 2000, 100):
+        rows = slice(first, first + 100)
+        model.partial_fit(X[rows], np.column_stack([y, y])[rows])
+    found, true = (
+        (0.5 * ((a - y) * np.exp(-b)) ** 2 + b).mean()
+        for a, b in (model.predict(X).T, (mean, logarithm))
+    )
+    assert found < true + 0.05

@@ -72,6 +72,18 @@ def test_a_robust_loss_with_a_strong_penalty_warns(inside):
     assert model.score(texts, prices) > 0.8
 
 
+@pytest.mark.parametrize("loss", ["absolute_error", "huber"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_column_that_tells_much_of_few_rows_does_not_warn(loss, seed):
+    rng = np.random.RandomState(seed)
+    rare = rng.uniform(size=4000) < 0.005
+    y = 20 * rare + rng.normal(size=4000)
+    # Warnings are errors.
+    model = OrtSGDRegressor(loss=loss, random_state=0).fit(rare[:, None], y)
+    assert model.coef_ == pytest.approx(20, abs=1)
+    assert model.score(rare[:, None], y) > 0.5
+
+
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("mean", [0.0, 50.0])
 def test_a_loss_that_ignores_all_differences_of_y_is_told(loss, mean):
