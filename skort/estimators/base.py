@@ -39,7 +39,7 @@ from skort.estimators.training.data_source import GivenBatches, GivenRows
 from skort.estimators.training.fit import fit
 from skort.estimators.training.observers import CallbackSupportMixin
 from skort.estimators.training.partial_fit import first_call, next_call
-from skort.estimators.training.read import check_parameters
+from skort.estimators.training.read import check_without_rows
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
 from skort.estimators.training.warnings_at_end import warn_of_outcome, warn_of_unused_weights
 from skort.estimators.training.warnings_of_values import warn_of_lost_digits, warn_of_target_units
@@ -342,7 +342,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if classes is not None and not is_labelled:
             raise ValueError("classes is for classifiers, and this is a regressor.")
 
-        check_parameters(self)
+        check_without_rows(self)
         passes = repeatable(batches)
         steps, *_ = split(self.estimator)
         first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))

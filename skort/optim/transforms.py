@@ -153,9 +153,16 @@ class Decorrelation(Transformation):
         scratch: np.ndarray,
     ) -> np.ndarray:
         """Multiply the gradient."""
-        return self.changed(gradient)
+        return self._multiplied(gradient)
 
-    def changed(self, vector: np.ndarray) -> np.ndarray:
+    def after_step(self, weights: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """
+        Return the weights that follow `weights`, where a step of the gradient as it is has made
+        `others` of them.
+        """
+        return weights + self._multiplied(others - weights)
+
+    def _multiplied(self, vector):
         """Return the changed gradient, or a changed step, in an array that the next one overwrites."""
         changed = self._changed
         changed[self._n_coefficients :] = vector[self._n_coefficients :]

@@ -225,7 +225,7 @@ class _SessionUpdate:
         made = held.pop("weights")
         if self._decorrelation is not None:
             # The session has made the step of the gradient as it is.
-            made = self.held + self._decorrelation.changed(made - self.held)
+            made = self._decorrelation.after_step(self.held, made)
         np.add(made, scratch, out=weights)
         for name, vector in held.items():
             state[name][...] = vector

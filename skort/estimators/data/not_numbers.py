@@ -84,13 +84,18 @@ def dicts_error() -> ValueError:
 def ragged_error(y: Any) -> ValueError | None:
     """Return the error for a y of numbers whose rows have several lengths, or None."""
     sizes = [len(each) if isinstance(each, (list, tuple)) else 1 for each in y]
-    row = next((j for j, size in enumerate(sizes) if size != sizes[0]), None)
+    row = _first_other(sizes)
     if row is None:
         return None
     return ValueError(
         f"y has rows of several lengths: {sizes[0]} in row 0, and {sizes[row]} in row {row}. Give "
         "each row a number for each output."
     )
+
+
+def _first_other(lengths):
+    """Return the number of the first row of another length than the first one, or None."""
+    return next((j for j, length in enumerate(lengths) if length != lengths[0]), None)
 
 
 def with_lists_of_labels(error: Exception, y: Any) -> Exception:
@@ -106,7 +111,7 @@ def with_ragged_rows(error: Exception, X: Any) -> Exception:
     """Return an error that names a row of X of another length than the first, or the given error."""
     rows = X if isinstance(X, list | tuple) else []
     lengths = [np.size(row) for row in rows]
-    other = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    other = _first_other(lengths)
     if other is None:
         return error
     return ValueError(

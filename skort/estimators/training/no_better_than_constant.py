@@ -193,8 +193,8 @@ def _checks_of_useless(result):
 
 def _has_planned_decay(result):
     """Return whether a network has a weight decay that skort chose."""
-    decay = getattr(result.plan.update.optimizer, "weight_decay", 0.0)
-    return decay > 0 and "optimizer" in result.plan.left_open
+    plan = result.plan
+    return plan.update.tags.weight_decay > 0 and "optimizer" in plan.left_open
 
 
 def _has_rare_class(result):

@@ -183,7 +183,7 @@ class FitInput:
         return encoded.target, weights
 
 
-def check_parameters(estimator: Any) -> None:
+def check_without_rows(estimator: Any) -> None:
     """Raise the errors of the parameters of `fit_batches`, but for those that need rows."""
     with unwarned():
         inside = objective_inside(estimator, WrappedModel.inside(estimator).model)

@@ -207,7 +207,7 @@ def _has_other_rate(plan, last):
 def _without_decorrelation(plan, model, state):
     """Return the start of a call of a stream whose steps are no more multiplied by a matrix."""
     assert state.standardization is not None  # It has the matrix.
-    used = dataclasses.replace(state.standardization, decorrelation=None)
+    used = state.standardization.units
     state = dataclasses.replace(state, standardization=used)
     plan = plan.decided("scaling", plan.decisions["scaling"]._replace(value=used))
     return plan, state, plan.variables(model.score_graph, used)

@@ -12,18 +12,7 @@ from skl2onnx.shape_calculators.function_transformer import (
     calculate_sklearn_function_transformer_output_shapes,
 )
 from skl2onnx.shape_calculators.imputer import calculate_sklearn_imputer_output_shapes
-from sklearn.feature_selection import (
-    RFE,
-    RFECV,
-    GenericUnivariateSelect,
-    SelectFdr,
-    SelectFpr,
-    SelectFromModel,
-    SelectFwe,
-    SelectKBest,
-    SelectPercentile,
-    VarianceThreshold,
-)
+from sklearn import feature_selection
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -123,7 +112,7 @@ def _convert_imputer(scope, operator, container):
 
     all_missing = missing
     kept = _kept(imputer)
-    fills = [imputer.statistics_.tolist()[j] for j in kept]
+    fills = imputer.statistics_[kept].tolist()
     if len(kept) < len(imputer.statistics_):
         numbers = nodes.constant(kept, name="kept")
         values, missing = (
@@ -400,6 +389,11 @@ def _convert_selector(scope, operator, container):
     nodes.add("Gather", [X.full_name, kept], result=operator.outputs[0].full_name, axis=1)
 
 
+_SELECTORS = """
+GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe SelectKBest SelectPercentile
+VarianceThreshold
+"""
+
 #: The converters by the type of a transformer.
 CONVERTERS: dict[Any, Callable[..., None]] = {
     SimpleImputer: _convert_imputer,
@@ -409,21 +403,7 @@ CONVERTERS: dict[Any, Callable[..., None]] = {
     Binarizer: _convert_binarizer,
     PowerTransformer: _convert_power,
     FunctionTransformer: _convert_function,
-    **dict.fromkeys(
-        (
-            GenericUnivariateSelect,
-            RFE,
-            RFECV,
-            SelectFdr,
-            SelectFpr,
-            SelectFromModel,
-            SelectFwe,
-            SelectKBest,
-            SelectPercentile,
-            VarianceThreshold,
-        ),
-        _convert_selector,
-    ),
+    **{vars(feature_selection)[name]: _convert_selector for name in _SELECTORS.split()},
 }
 
 #: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.

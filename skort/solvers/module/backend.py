@@ -80,8 +80,8 @@ class ModuleBackend(HostBackend):
             # The API makes the step of the gradient as it is. No stiff l2 term goes with the change.
             before = self._weights()
             self._session.update()
-            after = before + decorrelation.changed(self._weights() - before)
-            for name, array in views(after, self._problem.weights).items():
+            weights = decorrelation.after_step(before, self._weights())
+            for name, array in views(weights, self._problem.weights).items():
                 self._session.set_parameter(name, array)
             return
 
